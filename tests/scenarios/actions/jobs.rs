@@ -6,18 +6,18 @@ mod doubts;
 use crate::{
     addresses::FOR_GOOD,
     site::{REGION, SWITCHED_ON, Says, Site, TIMEOUT},
+    two::TwoPeople,
 };
 use jiff::Timestamp;
 use lab::{
     aws::{
-        ACCOUNT, Call, Fault,
+        ACCOUNT, Fault,
         estate::{job, queue},
     },
     stuck_job::{self, JOB, STARTED},
     wait,
 };
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
 lab::on_both_databases! {
     a_stuck_job_is_terminated_by_two_people_and_its_reason_says_so,
@@ -37,53 +37,20 @@ const CALL: &str = "TerminateJob";
 /// Batch has no dry run, and is asked this in its place.
 const OPENS: &str = "ListTagsForResource";
 
-/// A site with a job, and two people.
-struct Busy {
-    site: Site,
-    ada: PathBuf,
-    grace: PathBuf,
+async fn start(url: &str) -> TwoPeople {
+    start_with(url, &format!("{SWITCHED_ON}{TERMINATES}")).await
 }
 
-impl Busy {
-    async fn start(url: &str) -> Self {
-        Self::start_with(url, &format!("{SWITCHED_ON}{TERMINATES}")).await
-    }
+async fn start_with(url: &str, act: &str) -> TwoPeople {
+    TwoPeople::of(Site::start_with_job(url, FOR_GOOD, act).await, "Terminate the stuck AWS Batch job").await
+}
 
-    async fn start_with(url: &str, act: &str) -> Self {
-        let site = Site::start_with_job(url, FOR_GOOD, act).await;
-        let (ada, grace) = (site.enrol("ada").await, site.enrol("grace").await);
-        Self { site, ada, grace }
-    }
-
-    async fn plan(&self) -> String {
-        self.site.plan_to("Terminate the stuck AWS Batch job").await
-    }
-
-    async fn both_approve(&self, plan: &str) {
-        self.site.approve(plan, &self.ada).await;
-        self.site.approve(plan, &self.grace).await;
-    }
-
-    /// The calls that terminate a job.
-    async fn ends(&self) -> Vec<Call> {
-        let mut calls = self.site.moto.calls().await;
-        calls.retain(|call| call.action == CALL);
-        calls
-    }
-
+impl TwoPeople {
     /// Tells the job anew.
     async fn job_is(&self, status: &str, more: Value) {
         let mut told = json!({"startedAt": STARTED.as_millisecond()});
         told.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         self.site.moto.batch(REGION, json!({"jobs": [stuck_job::told(status, &told)]})).await;
-    }
-
-    /// That nothing was done, and why not.
-    async fn is_voided(&self, plan: &str, words: &str) {
-        let ended = self.site.ended(plan).await;
-        let told = ended["outcome"].as_str().unwrap_or_default();
-        assert!(ended["state"] == "voided" && told.contains(words), "`{words}` is not in {ended:#}");
-        assert_eq!(self.ends().await.len(), 0, "{words}");
     }
 }
 
@@ -93,7 +60,7 @@ fn late(action: &str) -> Fault {
 }
 
 async fn a_stuck_job_is_terminated_by_two_people_and_its_reason_says_so(url: String) {
-    let busy = Busy::start(&url).await;
+    let busy = start(&url).await;
     let site = &busy.site;
     let plan = busy.plan().await;
     let plans = site.sweeper.json(&["plans"]).await;
@@ -116,14 +83,14 @@ async fn a_stuck_job_is_terminated_by_two_people_and_its_reason_says_so(url: Str
     site.hears("Terminate it").await;
     site.approve(&plan, &busy.ada).await;
     site.searched_twice().await;
-    assert_eq!(busy.ends().await.len(), 0, "one of them is nobody");
+    assert_eq!(busy.site.called(CALL).await.len(), 0, "one of them is nobody");
     let approved = site.run(&["approve", &plan, "--token-file", busy.grace.to_str().unwrap(), "--wait"]).await;
     assert_eq!(approved.code, 0, "{approved:?}\n{}", site.sweeper.log());
     assert!(
         approved.said.ends_with("done: the job is terminated, and AWS Batch does not try it again\n"),
         "{approved:?}"
     );
-    let ends = busy.ends().await;
+    let ends = busy.site.called(CALL).await;
     let [end] = ends.as_slice() else { panic!("{ends:#?}") };
     let reason = format!("cloud-sweeper plan {plan}: stuck, and approved by ada, grace");
     assert_eq!((&end.parameters["jobId"], &end.parameters["reason"]), (&json!(JOB), &json!(reason)));
@@ -149,7 +116,7 @@ async fn a_stuck_job_is_terminated_by_two_people_and_its_reason_says_so(url: Str
 }
 
 async fn what_has_changed_of_the_job_since_the_approval_voids_it(url: String) {
-    let busy = Busy::start(&url).await;
+    let busy = start(&url).await;
     let site = &busy.site;
     let exempt = json!({"owner": "ada", "cloud-sweeper:exempt": "the deadline"});
     for what in [
@@ -221,7 +188,7 @@ async fn what_has_changed_of_the_job_since_the_approval_voids_it(url: String) {
             }
         };
         site.node_says(Says::Quiet);
-        busy.is_voided(&plan, words).await;
+        busy.is_voided(CALL, &plan, words).await;
         match what {
             "queue exempt" | "queue untold" => site.moto.batch(REGION, queue_tagged(json!({}))).await,
             "attested" => site.change("UPDATE nodes SET attestation = 'aws_iid'").await,
@@ -234,21 +201,21 @@ async fn what_has_changed_of_the_job_since_the_approval_voids_it(url: String) {
 }
 
 async fn work_of_the_job_that_has_begun_since_the_approval_voids_it(url: String) {
-    let busy = Busy::start(&url).await;
+    let busy = start(&url).await;
     let plan = busy.plan().await;
     busy.site.node_says(Says::Works);
     busy.both_approve(&plan).await;
-    busy.is_voided(&plan, "it is not stuck any more: it made progress: context switches").await;
+    busy.is_voided(CALL, &plan, "it is not stuck any more: it made progress: context switches").await;
 }
 
 async fn what_another_job_waits_for_is_not_planned_and_not_terminated(url: String) {
-    let busy = Busy::start(&url).await;
+    let busy = start(&url).await;
     let plan = busy.plan().await;
     // It comes after the last sweep.
     let waits = job("next", "busy", "PENDING", json!({"dependsOn": [{"jobId": JOB}]}));
     busy.site.moto.batch(REGION, json!({"jobs": [waits]})).await;
     busy.both_approve(&plan).await;
-    busy.is_voided(&plan, "the job next waits for its end, and would fail with it").await;
+    busy.is_voided(CALL, &plan, "the job next waits for its end, and would fail with it").await;
     busy.site.sweeper.sweep().await;
     assert_eq!(busy.site.sweeper.json(&["plans"]).await, json!([]));
     let findings = busy.site.run(&["findings"]).await.said;
@@ -257,7 +224,7 @@ async fn what_another_job_waits_for_is_not_planned_and_not_terminated(url: Strin
 
 async fn where_it_is_not_switched_on_no_job_is_terminated(url: String) {
     // The rest of it is switched on: no plan is made.
-    let busy = Busy::start_with(&url, SWITCHED_ON).await;
+    let busy = start_with(&url, SWITCHED_ON).await;
     assert_eq!(busy.site.sweeper.json(&["plans"]).await, json!([]));
     let findings = busy.site.run(&["findings"]).await.said;
     assert!(findings.contains("align-stuck"), "it is found all the same: {findings}");
@@ -265,27 +232,28 @@ async fn where_it_is_not_switched_on_no_job_is_terminated(url: String) {
     // Nothing else is, so that a dry run is all that is done.
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}?mode=rwc", folder.path().join("sweeper.db").display());
-    let busy = Busy::start_with(&url, TERMINATES).await;
+    let busy = start_with(&url, TERMINATES).await;
     let plan = busy.plan().await;
     busy.both_approve(&plan).await;
-    busy.is_voided(&plan, "a dry run: nothing stands in the way").await;
+    busy.is_voided(CALL, &plan, "a dry run: nothing stands in the way").await;
 }
 
 async fn killed_after_the_call_has_left_it_looks_at_the_job_and_calls_nothing(url: String) {
-    let mut busy = Busy::start(&url).await;
+    let mut busy = start(&url).await;
     let plan = busy.plan().await;
     busy.site.moto.fail(&[Fault { acts: true, delay_s: Some(15), ..late(CALL) }]).await;
     busy.both_approve(&plan).await;
-    wait::until("the call to leave", TIMEOUT, || async { (!busy.ends().await.is_empty()).then_some(()) }).await;
+    wait::until("the call to leave", TIMEOUT, || async { (!busy.site.called(CALL).await.is_empty()).then_some(()) })
+        .await;
     busy.site.sweeper.kill();
     assert_eq!(busy.site.action(&plan, "do", &["calling"]).await["epoch"], 1);
     busy.site.sweeper.start_again().await;
     let ended = busy.site.ended(&plan).await;
-    assert_eq!((ended["state"].as_str(), busy.ends().await.len()), (Some("done"), 1), "{ended:#}");
+    assert_eq!((ended["state"].as_str(), busy.site.called(CALL).await.len()), (Some("done"), 1), "{ended:#}");
 }
 
 async fn killed_before_the_call_the_termination_begins_anew(url: String) {
-    let mut busy = Busy::start(&url).await;
+    let mut busy = start(&url).await;
     let plan = busy.plan().await;
     busy.site.moto.fail(&[Fault { delay_s: Some(20), ..late(OPENS) }]).await;
     busy.both_approve(&plan).await;
@@ -294,25 +262,26 @@ async fn killed_before_the_call_the_termination_begins_anew(url: String) {
     busy.site.sweeper.start_again().await;
     let ended = busy.site.ended(&plan).await;
     let [state, epoch] = [&ended["state"], &ended["epoch"]];
-    assert_eq!(([state, epoch], busy.ends().await.len()), ([&json!("done"), &json!(2)], 1), "{ended:#}");
+    assert_eq!(([state, epoch], busy.site.called(CALL).await.len()), ([&json!("done"), &json!(2)], 1), "{ended:#}");
 }
 
 async fn an_error_after_having_terminated_is_looked_into(url: String) {
-    let busy = Busy::start(&url).await;
+    let busy = start(&url).await;
     let plan = busy.plan().await;
     let error = Fault { acts: true, status: Some(500), code: Some("ServerException".into()), ..late(CALL) };
     busy.site.moto.fail(&[error]).await;
     busy.both_approve(&plan).await;
     let ended: Value = busy.site.ended(&plan).await;
-    assert_eq!((ended["state"].as_str(), busy.ends().await.len()), (Some("done"), 1), "{ended:#}");
+    assert_eq!((ended["state"].as_str(), busy.site.called(CALL).await.len()), (Some("done"), 1), "{ended:#}");
 }
 
 async fn a_job_that_ends_by_itself_as_the_call_leaves_is_not_said_to_be_terminated(url: String) {
-    let busy = Busy::start(&url).await;
+    let busy = start(&url).await;
     let plan = busy.plan().await;
     busy.site.moto.fail(&[Fault { delay_s: Some(4), ..late(CALL) }]).await;
     busy.both_approve(&plan).await;
-    wait::until("the call to leave", TIMEOUT, || async { (!busy.ends().await.is_empty()).then_some(()) }).await;
+    wait::until("the call to leave", TIMEOUT, || async { (!busy.site.called(CALL).await.is_empty()).then_some(()) })
+        .await;
     busy.job_is("SUCCEEDED", json!({"stoppedAt": Timestamp::now().as_millisecond()})).await;
     let ended = busy.site.ended(&plan).await;
     let told = ended["outcome"].as_str().unwrap_or_default();

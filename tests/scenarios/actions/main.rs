@@ -18,6 +18,7 @@ mod site;
 mod slack;
 mod socket;
 mod told;
+mod two;
 mod volumes;
 
 use lab::{

@@ -4,13 +4,13 @@
 use crate::{
     addresses::FOR_GOOD,
     site::{REGION, SWITCHED_ON, Says, Site, TIMEOUT, WORKERS},
+    two::TwoPeople,
 };
 use lab::{
-    aws::{ACCOUNT, Call, Fault, Instance},
+    aws::{ACCOUNT, Fault, Instance},
     wait,
 };
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
 lab::on_both_databases! {
     an_idle_member_is_ended_by_two_people_and_its_group_made_smaller,
@@ -28,40 +28,15 @@ const CALL: &str = "TerminateInstanceInAutoScalingGroup";
 /// Of Auto Scaling's, which has no dry run, the same is asked in its place.
 const OPENS: &str = "DescribeTerminationPolicyTypes";
 
-/// A site with a group, and two people.
-struct Grouped {
-    site: Site,
-    ada: PathBuf,
-    grace: PathBuf,
+async fn start(url: &str) -> TwoPeople {
+    start_with(url, &format!("{SWITCHED_ON}{ENDS}")).await
 }
 
-impl Grouped {
-    async fn start(url: &str) -> Self {
-        Self::start_with(url, &format!("{SWITCHED_ON}{ENDS}")).await
-    }
+async fn start_with(url: &str, act: &str) -> TwoPeople {
+    TwoPeople::of(Site::start_grouped(url, FOR_GOOD, act).await, "(align-7)").await
+}
 
-    async fn start_with(url: &str, act: &str) -> Self {
-        let site = Site::start_grouped(url, FOR_GOOD, act).await;
-        let (ada, grace) = (site.enrol("ada").await, site.enrol("grace").await);
-        Self { site, ada, grace }
-    }
-
-    async fn plan(&self) -> String {
-        self.site.plan_to("(align-7)").await
-    }
-
-    async fn both_approve(&self, plan: &str) {
-        self.site.approve(plan, &self.ada).await;
-        self.site.approve(plan, &self.grace).await;
-    }
-
-    /// The calls that end a machine.
-    async fn ends(&self) -> Vec<Call> {
-        let mut calls = self.site.moto.calls().await;
-        calls.retain(|call| call.action == CALL);
-        calls
-    }
-
+impl TwoPeople {
     /// Changes or reads a group.
     async fn scaling(&self, action: &str, more: &[(&str, &str)]) -> String {
         let call = [[("Action", action), ("Version", "2011-01-01")].as_slice(), more].concat();
@@ -73,14 +48,6 @@ impl Grouped {
         let told = self.scaling("DescribeAutoScalingGroups", &[("AutoScalingGroupNames.member.1", WORKERS)]).await;
         let desired = told.split_once("<DesiredCapacity>").unwrap().1.split_once('<').unwrap().0.to_owned();
         (desired, told.contains(&self.site.machine))
-    }
-
-    /// That nothing was done, and why not.
-    async fn is_voided(&self, plan: &str, words: &str) {
-        let ended = self.site.ended(plan).await;
-        let told = ended["outcome"].as_str().unwrap_or_default();
-        assert!(ended["state"] == "voided" && told.contains(words), "`{words}` is not in {ended:#}");
-        assert_eq!((self.ends().await.len(), self.site.state().await.as_str()), (0, "running"), "{words}");
     }
 }
 
@@ -96,7 +63,7 @@ fn late(action: &str, after: u32) -> Fault {
 }
 
 async fn an_idle_member_is_ended_by_two_people_and_its_group_made_smaller(url: String) {
-    let grouped = Grouped::start(&url).await;
+    let grouped = start(&url).await;
     let site = &grouped.site;
     let plan = grouped.plan().await;
     let plans = site.sweeper.json(&["plans"]).await;
@@ -119,12 +86,16 @@ async fn an_idle_member_is_ended_by_two_people_and_its_group_made_smaller(url: S
     assert!(!shown.contains("--dry-run"), "Auto Scaling has none:\n{shown}");
     site.approve(&plan, &grouped.ada).await;
     site.searched_twice().await;
-    assert_eq!((grouped.ends().await.len(), site.state().await.as_str()), (0, "running"), "one of them is nobody");
+    assert_eq!(
+        (grouped.site.called(CALL).await.len(), site.state().await.as_str()),
+        (0, "running"),
+        "one of them is nobody"
+    );
     let approved = site.run(&["approve", &plan, "--token-file", grouped.grace.to_str().unwrap(), "--wait"]).await;
     assert_eq!(approved.code, 0, "{approved:?}\n{}", site.sweeper.log());
     assert!(approved.said.ends_with("done: the machine is terminated\n"), "{approved:?}");
     assert_eq!((site.state().await.as_str(), grouped.group().await), ("terminated", ("2".to_owned(), false)));
-    let ends = grouped.ends().await;
+    let ends = grouped.site.called(CALL).await;
     let [end] = ends.as_slice() else { panic!("{ends:#?}") };
     assert_eq!(end.parameters["InstanceId"], json!(site.machine));
     assert_eq!(end.parameters["ShouldDecrementDesiredCapacity"], "true");
@@ -157,7 +128,7 @@ async fn an_idle_member_is_ended_by_two_people_and_its_group_made_smaller(url: S
 }
 
 async fn what_has_changed_in_the_group_since_the_approval_voids_it(url: String) {
-    let grouped = Grouped::start(&url).await;
+    let grouped = start(&url).await;
     let site = &grouped.site;
     let name = ("AutoScalingGroupName", WORKERS);
     let member = ("InstanceIds.member.1", site.machine.as_str());
@@ -207,7 +178,7 @@ async fn what_has_changed_in_the_group_since_the_approval_voids_it(url: String) 
             }
         };
         site.node_says(Says::Quiet);
-        grouped.is_voided(&plan, words).await;
+        grouped.is_voided(CALL, &plan, words).await;
         match what {
             "protected" => drop(protect("false").await),
             "minimum" => drop(least("1").await),
@@ -222,17 +193,17 @@ async fn what_has_changed_in_the_group_since_the_approval_voids_it(url: String) 
 }
 
 async fn work_that_has_begun_since_the_approval_voids_it(url: String) {
-    let grouped = Grouped::start(&url).await;
+    let grouped = start(&url).await;
     let plan = grouped.plan().await;
     grouped.site.node_says(Says::Works);
     grouped.both_approve(&plan).await;
-    grouped.is_voided(&plan, "it is not idle any more").await;
+    grouped.is_voided(CALL, &plan, "it is not idle any more").await;
     assert_eq!(grouped.group().await, ("3".to_owned(), true));
 }
 
 async fn where_it_is_not_switched_on_no_member_is_ended(url: String) {
     // The rest of it is switched on: no plan is made.
-    let grouped = Grouped::start_with(&url, SWITCHED_ON).await;
+    let grouped = start_with(&url, SWITCHED_ON).await;
     assert_eq!(grouped.site.sweeper.json(&["plans"]).await, json!([]));
     let findings = grouped.site.run(&["findings"]).await.said;
     assert!(findings.contains("align-7"), "it is found all the same: {findings}");
@@ -240,29 +211,30 @@ async fn where_it_is_not_switched_on_no_member_is_ended(url: String) {
     // Nothing else is, so that a dry run is all that is done.
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}?mode=rwc", folder.path().join("sweeper.db").display());
-    let grouped = Grouped::start_with(&url, ENDS).await;
+    let grouped = start_with(&url, ENDS).await;
     let plan = grouped.plan().await;
     grouped.both_approve(&plan).await;
-    grouped.is_voided(&plan, "a dry run: nothing stands in the way").await;
+    grouped.is_voided(CALL, &plan, "a dry run: nothing stands in the way").await;
 }
 
 async fn killed_after_the_call_has_left_it_looks_and_calls_nothing(url: String) {
-    let mut grouped = Grouped::start(&url).await;
+    let mut grouped = start(&url).await;
     let plan = grouped.plan().await;
     grouped.site.moto.fail(&[Fault { delay_s: Some(15), ..late(CALL, 0) }]).await;
     grouped.both_approve(&plan).await;
-    wait::until("the call to leave", TIMEOUT, || async { (!grouped.ends().await.is_empty()).then_some(()) }).await;
+    wait::until("the call to leave", TIMEOUT, || async { (!grouped.site.called(CALL).await.is_empty()).then_some(()) })
+        .await;
     grouped.site.sweeper.kill();
     assert_eq!(grouped.site.action(&plan, "do", &["calling"]).await["epoch"], 1);
     grouped.site.sweeper.start_again().await;
     let ended = grouped.site.ended(&plan).await;
-    assert_eq!((ended["state"].as_str(), grouped.ends().await.len()), (Some("done"), 1), "{ended:#}");
+    assert_eq!((ended["state"].as_str(), grouped.site.called(CALL).await.len()), (Some("done"), 1), "{ended:#}");
     assert!(ended["outcome"].as_str().unwrap().contains("whether by this call, nobody knows"), "{ended:#}");
     assert_eq!(grouped.group().await, ("2".to_owned(), false));
 }
 
 async fn killed_before_the_call_it_begins_anew(url: String) {
-    let mut grouped = Grouped::start(&url).await;
+    let mut grouped = start(&url).await;
     let plan = grouped.plan().await;
     grouped.site.moto.fail(&[Fault { delay_s: Some(20), ..late(OPENS, 0) }]).await;
     grouped.both_approve(&plan).await;
@@ -271,16 +243,16 @@ async fn killed_before_the_call_it_begins_anew(url: String) {
     grouped.site.sweeper.start_again().await;
     let ended = grouped.site.ended(&plan).await;
     let [state, epoch] = [&ended["state"], &ended["epoch"]];
-    assert_eq!(([state, epoch], grouped.ends().await.len()), ([&json!("done"), &json!(2)], 1), "{ended:#}");
+    assert_eq!(([state, epoch], grouped.site.called(CALL).await.len()), ([&json!("done"), &json!(2)], 1), "{ended:#}");
 }
 
 async fn an_error_after_having_acted_is_looked_into(url: String) {
-    let grouped = Grouped::start(&url).await;
+    let grouped = start(&url).await;
     let plan = grouped.plan().await;
     let error = Fault { acts: true, status: Some(500), code: Some("InternalFailure".into()), ..late(CALL, 0) };
     grouped.site.moto.fail(&[error]).await;
     grouped.both_approve(&plan).await;
     let ended: Value = grouped.site.ended(&plan).await;
-    assert_eq!((ended["state"].as_str(), grouped.ends().await.len()), (Some("done"), 1), "{ended:#}");
+    assert_eq!((ended["state"].as_str(), grouped.site.called(CALL).await.len()), (Some("done"), 1), "{ended:#}");
     assert!(ended["outcome"].as_str().unwrap().contains("whether by this call, nobody knows"), "{ended:#}");
 }

@@ -14,12 +14,12 @@ lab::on_both_databases! {
 }
 
 async fn what_works_beside_the_job_on_its_machine_voids_it(url: String) {
-    let busy = Busy::start(&url).await;
+    let busy = start(&url).await;
     let plan = busy.plan().await;
     busy.site.node_says(Says::WorksBeside);
     busy.both_approve(&plan).await;
     let words = "other work ran on its machine meanwhile, for which it may wait: CPU time";
-    busy.is_voided(&plan, words).await;
+    busy.is_voided(CALL, &plan, words).await;
     // The sweep that comes next does not plan it either, and finds it all the same.
     busy.site.sweeper.sweep().await;
     assert_eq!(busy.site.sweeper.json(&["plans"]).await, json!([]));
@@ -28,7 +28,7 @@ async fn what_works_beside_the_job_on_its_machine_voids_it(url: String) {
 }
 
 async fn what_was_approved_is_void_behind_a_time_that_no_sweep_saw(url: String) {
-    let busy = Busy::start(&url).await;
+    let busy = start(&url).await;
     let site = &busy.site;
     // It has been stuck for two hours more, which sweeps saw without a gap.
     site.change("UPDATE findings SET since_unix_ms = since_unix_ms - 7200000 WHERE class = 'stuck_job'").await;
@@ -45,11 +45,11 @@ async fn what_was_approved_is_void_behind_a_time_that_no_sweep_saw(url: String) 
     assert_ne!(late.code, 0, "{late:?}");
     site.approve(&anew, &busy.grace).await;
     site.searched_twice().await;
-    assert_eq!(busy.ends().await.len(), 0, "one has approved this plan, and one another");
+    assert_eq!(busy.site.called(CALL).await.len(), 0, "one has approved this plan, and one another");
 }
 
 async fn who_wants_what_the_job_is_in_left_alone_wants_it_of_the_job(url: String) {
-    let busy = Busy::start(&url).await;
+    let busy = start(&url).await;
     let site = &busy.site;
     let keys = [site.machine.clone(), "queue/busy".to_owned(), "environment/busy".to_owned()];
     for key in keys.map(|id| format!("aws:{ACCOUNT}:{REGION}:{id}")) {
@@ -62,7 +62,7 @@ async fn who_wants_what_the_job_is_in_left_alone_wants_it_of_the_job(url: String
         let said = site.run(&exempt).await;
         assert_eq!(said.code, 0, "{said:?}");
         site.node_says(Says::Quiet);
-        busy.is_voided(&plan, "ada wants it left alone").await;
+        busy.is_voided(CALL, &plan, "ada wants it left alone").await;
         // Nor is another one planned, until that is lifted.
         site.sweeper.sweep().await;
         let plans = site.sweeper.json(&["plans"]).await;
@@ -78,7 +78,7 @@ async fn who_wants_what_the_job_is_in_left_alone_wants_it_of_the_job(url: String
 }
 
 async fn many_jobs_that_got_stuck_in_a_day_void_it(url: String) {
-    let busy = Busy::start(&url).await;
+    let busy = start(&url).await;
     let plan = busy.plan().await;
     for n in 1..=3 {
         let found = format!(
@@ -89,11 +89,11 @@ async fn many_jobs_that_got_stuck_in_a_day_void_it(url: String) {
         busy.site.change(&found).await;
     }
     busy.both_approve(&plan).await;
-    busy.is_voided(&plan, "4 jobs were found stuck there within 24 hours, and 1 run").await;
+    busy.is_voided(CALL, &plan, "4 jobs were found stuck there within 24 hours, and 1 run").await;
 }
 
 async fn a_job_that_waits_for_it_since_its_agent_was_asked_voids_it(url: String) {
-    let busy = Busy::start(&url).await;
+    let busy = start(&url).await;
     let plan = busy.plan().await;
     busy.site.node_says(Says::Nothing);
     busy.both_approve(&plan).await;
@@ -102,7 +102,7 @@ async fn a_job_that_waits_for_it_since_its_agent_was_asked_voids_it(url: String)
     let waits = job("late", "busy", "SUBMITTED", json!({"dependsOn": [{"jobId": JOB}]}));
     busy.site.moto.batch(REGION, json!({"jobs": [waits]})).await;
     busy.site.node_says(Says::Quiet);
-    busy.is_voided(&plan, "the job late waits for its end, and would fail with it").await;
+    busy.is_voided(CALL, &plan, "the job late waits for its end, and would fail with it").await;
     // What is read for longer than the answer stays fresh is too late.
     let over = job("late", "busy", "FAILED", json!({"stoppedAt": Timestamp::now().as_millisecond()}));
     busy.site.moto.batch(REGION, json!({"jobs": [over]})).await;
@@ -113,11 +113,11 @@ async fn a_job_that_waits_for_it_since_its_agent_was_asked_voids_it(url: String)
     busy.site.action(&plan, "do", &["asking"]).await;
     busy.site.moto.fail(&[Fault { delay_s: Some(7), ..late("ListJobs") }]).await;
     busy.site.node_says(Says::Quiet);
-    busy.is_voided(&plan, "could not be read within 5 s of its agent's answer").await;
+    busy.is_voided(CALL, &plan, "could not be read within 5 s of its agent's answer").await;
 }
 
 async fn whoever_says_yes_by_a_button_hears_that_its_switch_is_off(url: String) {
-    let mut busy = Busy::start(&url).await;
+    let mut busy = start(&url).await;
     let plan = busy.plan().await;
     busy.site.links("alan", ADA).await;
     busy.site.links("barbara", GRACE).await;
@@ -137,15 +137,16 @@ async fn whoever_says_yes_by_a_button_hears_that_its_switch_is_off(url: String) 
         let told = busy.site.whispered(before + 1).await;
         assert!(told["text"].as_str().unwrap().starts_with(said), "{told:#}");
     }
-    busy.is_voided(&plan, "a dry run: nothing stands in the way").await;
+    busy.is_voided(CALL, &plan, "a dry run: nothing stands in the way").await;
 }
 
 async fn what_somebody_else_gives_as_the_reason_is_not_taken_for_the_plans_word(url: String) {
-    let busy = Busy::start(&url).await;
+    let busy = start(&url).await;
     let plan = busy.plan().await;
     busy.site.moto.fail(&[Fault { delay_s: Some(4), ..late(CALL) }]).await;
     busy.both_approve(&plan).await;
-    wait::until("the call to leave", TIMEOUT, || async { (!busy.ends().await.is_empty()).then_some(()) }).await;
+    wait::until("the call to leave", TIMEOUT, || async { (!busy.site.called(CALL).await.is_empty()).then_some(()) })
+        .await;
     let reason = format!("I read of the plan {plan}\n{}", "and ended it by hand ".repeat(20));
     let failed = json!({"stoppedAt": Timestamp::now().as_millisecond(), "statusReason": reason});
     busy.job_is("FAILED", failed).await;
