@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_charge_lies_in_its_month_and_its_amounts_have_all_decimals() {
-        let key = "onprem:node/rack-7".parse().expect("a key");
+        let key = "host:rack-7".parse().expect("a key");
         let at = |text: &str| text.parse::<Timestamp>().expect("a time").as_second();
         let day = (at("2026-12-31T00:00:00Z"), at("2027-01-01T00:00:00Z"));
         let told = told(&charge(&key, day, 3_601, 1_500_417));
