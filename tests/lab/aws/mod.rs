@@ -311,14 +311,14 @@ impl Moto {
         answer.json().await.expect("a list of calls")
     }
 
-    /// The calls of EC2 by this name that were not dry runs.
+    /// The calls by this name, of whichever service has it, that were not dry runs.
     ///
     /// # Panics
     ///
     /// When the server does not answer.
     pub async fn called(&self, action: &str) -> Vec<Call> {
         let mut calls = self.calls().await;
-        calls.retain(|call| call.service == "ec2" && call.action == action && call.parameters["DryRun"] != "true");
+        calls.retain(|call| call.action == action && call.parameters["DryRun"] != "true");
         calls
     }
 
