@@ -133,7 +133,7 @@ async fn amazon(folder: &Path) -> Result<Compared, String> {
     }
     let mut prices = Vec::new();
     for list in lists {
-        let options = pricing::Options { source: pricing::Source::File(list.clone()) };
+        let options = pricing::Options { source: pricing::Source::file(&list) };
         let (table, _) = pricing::load(&options, &wanted, &BTreeSet::new()).await;
         if let Some(Err(Unpriced::Source(why))) = wanted.first().map(|key| table.on_demand(key)) {
             return Err(format!("{}: {why}", list.display()));

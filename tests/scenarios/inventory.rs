@@ -239,7 +239,7 @@ async fn prices_are_found_by_exact_key_from_the_api_and_from_a_file() {
     let asked: BTreeSet<PriceKey> = keys.iter().filter_map(|key| key.clone().ok()).collect();
 
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("lab/aws/price_list.jsonl");
-    let sources = [Source::Api { session: session.clone(), region: "us-east-1".into() }, Source::File(file)];
+    let sources = [Source::Api { session: session.clone(), region: "us-east-1".into() }, Source::file(file)];
     for source in sources {
         let (table, _) = pricing::load(&pricing::Options { source: source.clone() }, &asked, &BTreeSet::new()).await;
         let prices: Vec<Result<String, Unpriced>> = keys
@@ -281,7 +281,7 @@ async fn a_price_list_that_cannot_be_read_makes_prices_unknown() {
     .await;
     for (source, reason) in [
         (Source::Api { session, region: "us-east-1".into() }, "pricing:GetProducts: denied"),
-        (Source::File("/nowhere/list.json".into()), "/nowhere/list.json"),
+        (Source::file("/nowhere/list.json"), "/nowhere/list.json"),
         (Source::Off, "pricing.source"),
     ] {
         let asked = BTreeSet::from([key.clone()]);

@@ -49,7 +49,7 @@ pub(super) async fn serve(config: Config) -> anyhow::Result<ExitCode> {
         store: store.clone(),
         config: config.clone(),
         channels: channels.names(),
-        google: sweep::GoogleCatalogue::default(),
+        price_lists: sweep::PriceLists::default(),
     };
     let acts_by = context.clone();
     let replica = Replica::new(context);

@@ -25,7 +25,7 @@ pub(super) async fn sweep(config: Config, output: Output) -> anyhow::Result<Exit
     let channels = channels(&config)?;
     let store = open(&config).await?;
     migrate(&store).await?;
-    let context = Context { store, config, channels: channels.names(), google: sweep::GoogleCatalogue::default() };
+    let context = Context { store, config, channels: channels.names(), price_lists: sweep::PriceLists::default() };
     let bar = Bar::new();
     let owner = sweep::owner();
     let report = tokio::select! {

@@ -1,29 +1,24 @@
 //! Fills price tables for the keys that are needed, from the API or from a file.
 
-use model::UnitPrice;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::File,
-    io::BufReader,
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use futures::{StreamExt, stream};
 
 use super::{
-    PriceKey, PriceList, PriceTable, ReadPrice, UnitKey, Unpriced,
+    OfferFile, PriceKey, PriceList, PriceTable, ReadPrice, UnitKey, UnitTable, Unpriced,
     aws::{
         self,
-        list::{self, Rows, Wanted},
+        list::{Rows, Wanted},
     },
+    file, unavailable,
 };
 use crate::inventory::aws::Session;
 
 /// The API allows few calls a second; more at once are only throttled.
 const KEYS_AT_ONCE: usize = 4;
-
-/// Prices per unit.
-pub type UnitTable = PriceTable<UnitKey, UnitPrice>;
 
 /// Where prices come from.
 #[derive(Clone, Debug)]
@@ -43,9 +38,21 @@ pub enum Source {
         region: String,
     },
     /// A price list on disk.
-    File(PathBuf),
+    File {
+        /// Where it lies.
+        path: PathBuf,
+        /// What was read of it before.
+        read: OfferFile,
+    },
     /// Nowhere: every price is unknown.
     Off,
+}
+
+impl Source {
+    /// This price list on disk, of which nothing was read before.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self::File { path: path.into(), read: OfferFile::default() }
+    }
 }
 
 /// Looks up the prices for these keys, of machines and per unit. What fails is in the tables, as the reason why a price is not known.
@@ -63,12 +70,7 @@ pub async fn load(
             let client = session.pricing(region);
             tokio::join!(machines_from_api(&client, machines), units_from_api(&client, units))
         }
-        Source::File(path) => {
-            let (path, machines, units) = (path.clone(), machines.clone(), units.clone());
-            tokio::task::spawn_blocking(move || from_file(&path, &machines, &units))
-                .await
-                .unwrap_or_else(|error| unavailable(Unpriced::Source(error.to_string())))
-        }
+        Source::File { path, read } => read.ask(path, machines, units).await,
     }
 }
 
@@ -91,12 +93,12 @@ pub async fn load_lists(
             }
             lists
         }
-        Source::File(path) => {
+        Source::File { path, .. } => {
             let (path, wanted) = (path.clone(), wanted.clone());
             let read = tokio::task::spawn_blocking(move || {
                 let is_of_any = |key: &PriceKey| wanted.contains(&key.list());
                 let of_lists = Wanted { machines: &is_of_any, units: &|_| false };
-                let rows = rows_of_file(&path, &of_lists).map_err(Unpriced::Source)?;
+                let rows = file::rows(&path, &of_lists).map_err(Unpriced::Source)?;
                 let of = |list: PriceList| (list.clone(), Ok(known(&rows, &list)));
                 Ok::<_, Unpriced>(wanted.into_iter().map(of).collect())
             });
@@ -113,12 +115,6 @@ fn known(rows: &Rows, of: &PriceList) -> BTreeMap<PriceKey, ReadPrice> {
     let mut table = PriceTable::default();
     rows.machines.iter().filter(|row| row.key.list() == *of).for_each(|row| table.add(row.clone()));
     table.known().filter_map(|(key, _)| Some((key.clone(), table.read(key).ok()?))).collect()
-}
-
-/// Tables that know no price, for one reason.
-#[must_use]
-pub fn unavailable(why: Unpriced) -> (PriceTable, UnitTable) {
-    (PriceTable::unavailable(why.clone()), UnitTable::unavailable(why))
 }
 
 /// One call for each key.
@@ -153,24 +149,4 @@ async fn units_from_api(client: &aws_sdk_pricing::Client, wanted: &BTreeSet<Unit
         }
     }
     table
-}
-
-fn from_file(path: &Path, machines: &BTreeSet<PriceKey>, units: &BTreeSet<UnitKey>) -> (PriceTable, UnitTable) {
-    let wanted = Wanted { machines: &|key| machines.contains(key), units: &|key| units.contains(key) };
-    match rows_of_file(path, &wanted) {
-        Ok(rows) => {
-            let (mut of_machines, mut of_units) = (PriceTable::default(), UnitTable::default());
-            rows.machines.into_iter().for_each(|row| of_machines.add(row));
-            rows.units.into_iter().for_each(|row| of_units.add(row));
-            (of_machines, of_units)
-        }
-        Err(why) => unavailable(Unpriced::Source(why)),
-    }
-}
-
-fn rows_of_file(path: &Path, wanted: &Wanted<'_>) -> Result<Rows, String> {
-    let read = File::open(path)
-        .map_err(|error| error.to_string())
-        .and_then(|file| list::read(BufReader::new(file), wanted).map_err(|error| error.to_string()));
-    read.map_err(|why| format!("{}: {why}", path.display()))
 }

@@ -8,6 +8,7 @@
 
 mod aws;
 mod cost;
+mod file;
 mod google;
 mod key;
 mod load;
@@ -18,11 +19,12 @@ mod usage;
 
 pub use aws::api::may_ask;
 pub use cost::Cost;
+pub use file::OfferFile;
 pub use google::{Bill, Filter as SkuFilter, SkuList, bill as google_bill};
 pub use key::{PriceKey, PriceList};
-pub use load::{Options, Source, UnitTable, load, load_lists, unavailable};
+pub use load::{Options, Source, load, load_lists};
 pub use spot::{MachinePrice, SpotChange, SpotKey, in_effect};
-pub use table::{PriceTable, ReadPrice};
+pub use table::{PriceTable, ReadPrice, UnitTable, unavailable};
 pub use units::{UnitPriced, UnitPrices};
 pub use usage::{Part, UnitKey, Usage, address, lent_address, snapshot_at_most, snapshot_of_at_most, volume};
 

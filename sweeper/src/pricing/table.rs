@@ -1,9 +1,9 @@
 //! Rows of a price list, by key. Pure.
 
-use model::HourlyRate;
+use model::{HourlyRate, UnitPrice};
 use std::{collections::HashMap, fmt::Display, hash::Hash};
 
-use super::{PriceKey, Unpriced};
+use super::{PriceKey, UnitKey, Unpriced};
 
 /// The rows of a price list that may be asked for: prices of machines, or per unit. A look-up is one hash.
 #[derive(Clone, Debug)]
@@ -11,6 +11,15 @@ pub struct PriceTable<K = PriceKey, P = HourlyRate> {
     rows: HashMap<K, Vec<Row<K, P>>>,
     failed: HashMap<K, Unpriced>,
     failed_as_a_whole: Option<Unpriced>,
+}
+
+/// Prices per unit.
+pub type UnitTable = PriceTable<UnitKey, UnitPrice>;
+
+/// Tables that know no price, for one reason.
+#[must_use]
+pub fn unavailable(why: Unpriced) -> (PriceTable, UnitTable) {
+    (PriceTable::unavailable(why.clone()), UnitTable::unavailable(why))
 }
 
 /// One row of a price list.

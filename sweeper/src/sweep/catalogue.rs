@@ -68,7 +68,7 @@ async fn price_lists(context: &Context, now: Timestamp, mut lists: BTreeSet<Pric
     if lists.is_empty() {
         return Ok(());
     }
-    let read = match prices::options(&context.config).await {
+    let read = match prices::options(&context.config, &context.price_lists.offer_file).await {
         Ok(options) => pricing::load_lists(&options, &lists).await,
         Err(why) => lists.into_iter().map(|list| (list, Err(why.clone()))).collect(),
     };

@@ -23,7 +23,7 @@ const READ_WITHIN: Duration = Duration::from_secs(120);
 
 /// Google's catalogue as this process last read it: a megabyte or two of what machines may be billed for.
 #[derive(Clone, Debug, Default)]
-pub struct GoogleCatalogue(Arc<Mutex<Option<Read>>>);
+pub(super) struct GoogleCatalogue(Arc<Mutex<Option<Read>>>);
 
 #[derive(Clone, Debug)]
 struct Read {
@@ -81,7 +81,7 @@ pub(super) async fn read(
     now: Timestamp,
     bills: &BTreeMap<PriceKey, Bill>,
 ) -> Result<Prices<PriceKey, HourlyRate>, StoreError> {
-    let Context { store, config, google, .. } = context;
+    let Context { store, config, price_lists, .. } = context;
     let source = config.pricing.source;
     let mut prices = Prices { source, now, known: HashMap::new(), table: PriceTable::unavailable(Unpriced::Off) };
     // Whoever prices by a file of AWS's, or not at all, has said that nobody is to be asked.
@@ -97,7 +97,7 @@ pub(super) async fn read(
     if asked.is_empty() {
         return Ok(prices);
     }
-    let Read { at, list } = google.read(&config.gcp, now).await;
+    let Read { at, list } = price_lists.google.read(&config.gcp, now).await;
     let mut table = PriceTable::default();
     for key in &asked {
         let Some(bill) = bills.get(key) else { continue };

@@ -29,12 +29,12 @@ mod timetable;
 mod work;
 
 pub use catalogue::CATALOGUES_KEPT;
-pub use google_prices::{GoogleCatalogue, ask as ask_google_prices};
+pub use google_prices::ask as ask_google_prices;
 pub use hours::WEEKS_KEPT;
 pub use lease::owner;
 pub(crate) use leftovers::{was_unattached, was_unused};
 pub use overview::{AtMost, Left, Overview, Part, Reason, RunRate, Unseen, WhyNot};
-pub use prices::load as ask_prices;
+pub use prices::ask as ask_prices;
 pub use protection::PROTECTION_KEPT;
 pub use report::{Counts, FindingLine, KeptReport, MachineLine, NoReport, NotAsked, Report, ScopeLine};
 pub use run::{Replica, run, run_as};
@@ -49,7 +49,7 @@ use crate::{
     findings::{Finding, FindingId},
     identity::Node,
     inventory::{self, Inventory, key_of},
-    pricing::Cost,
+    pricing::{Cost, OfferFile},
     snapshot::{
         Known, Machine, MachineInputs, Presence, ProviderFacts, QuietCase, QuietPolicy, Snapshot, SnapshotPart,
         Subject, WorkerPolicy, Workers, environments_gone, join, lists_jobs,
@@ -61,6 +61,7 @@ use crate::{
 use bills::Bills;
 use discover::Discovery;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use google_prices::GoogleCatalogue;
 use heartbeat::{NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
 use model::{ResourceKey, ResourceKind};
@@ -84,8 +85,15 @@ pub struct Context {
     pub config: Config,
     /// Names of the channels that new findings are told on.
     pub channels: Vec<&'static str>,
-    /// Google's catalogue of prices, as this process last read it.
-    pub google: GoogleCatalogue,
+    /// What this process last read of lists of prices.
+    pub price_lists: PriceLists,
+}
+
+/// Lists of prices that are read as a whole, as this process last read them. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct PriceLists {
+    google: GoogleCatalogue,
+    offer_file: OfferFile,
 }
 
 /// Told how a sweep gets on.

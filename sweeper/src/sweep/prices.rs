@@ -5,8 +5,8 @@ use crate::{
     config::{Config, PricingSource},
     inventory::aws,
     pricing::{
-        self, ASKED_EACH, Cost, GOOD_FOR, MachinePrice, PriceKey, PriceTable, ReadPrice, UnitKey, UnitPrices,
-        UnitTable, Unpriced,
+        self, ASKED_EACH, Cost, GOOD_FOR, MachinePrice, OfferFile, PriceKey, PriceTable, ReadPrice, UnitKey,
+        UnitPrices, UnitTable, Unpriced,
     },
     snapshot::Machine,
     store::KnownPrice,
@@ -68,7 +68,7 @@ async fn read(
     machines: &BTreeSet<PriceKey>,
     units: &BTreeSet<UnitKey>,
 ) -> Result<(Prices<PriceKey, HourlyRate>, Prices<UnitKey, UnitPrice>), SweepError> {
-    let Context { store, config, .. } = context;
+    let Context { store, config, price_lists, .. } = context;
     let source = config.pricing.source;
     let (of_machines, of_units) = pricing::unavailable(Unpriced::Off);
     let mut of_machines = Prices { source, now, known: HashMap::new(), table: of_machines };
@@ -79,7 +79,7 @@ async fn read(
     of_machines.known = store.prices(source.as_str(), machines).await?;
     of_units.known = store.unit_prices(source.as_str(), units).await?;
     let asked = (of_machines.not_of_today(machines), of_units.not_of_today(units));
-    (of_machines.table, of_units.table) = load(config, &asked.0, &asked.1).await;
+    (of_machines.table, of_units.table) = load(config, &price_lists.offer_file, &asked.0, &asked.1).await;
     let read = of_machines.read_with_rows(&asked.0);
     if !read.is_empty() {
         store.put_prices(source.as_str(), &read, now).await?;
@@ -94,7 +94,7 @@ async fn read(
 }
 
 impl<K: Clone + Display + Eq + Hash + Ord, P: Copy + PartialEq> Prices<K, P> {
-    /// What needs not be asked again. A file is read each time: whoever changes it wants to see what comes of it.
+    /// What needs not be asked again. A file is asked each time, and read where it has changed: whoever changes it wants to see what comes of it.
     fn of_today(&self, key: &K) -> Option<&KnownPrice<P>> {
         let is_of_today = |known: &&KnownPrice<P>| self.now.duration_since(known.read_at) < ASKED_EACH;
         self.known.get(key).filter(|_| self.source == PricingSource::Api).filter(is_of_today)
@@ -151,16 +151,21 @@ impl Prices<PriceKey, HourlyRate> {
     }
 }
 
-/// What the configured price list says of these keys now; what fails is in the tables, as the reason.
-pub async fn load(
+/// What the configured price list says of these keys now, for whoever asks once; what fails is in the tables, as the reason.
+pub async fn ask(config: &Config, machines: &BTreeSet<PriceKey>, units: &BTreeSet<UnitKey>) -> (PriceTable, UnitTable) {
+    load(config, &OfferFile::default(), machines, units).await
+}
+
+pub(super) async fn load(
     config: &Config,
+    file: &OfferFile,
     machines: &BTreeSet<PriceKey>,
     units: &BTreeSet<UnitKey>,
 ) -> (PriceTable, UnitTable) {
     if machines.is_empty() && units.is_empty() {
         return (PriceTable::default(), UnitTable::default());
     }
-    match options(config).await {
+    match options(config, file).await {
         Ok(options) => pricing::load(&options, machines, units).await,
         Err(why) => pricing::unavailable(why),
     }
@@ -170,10 +175,10 @@ pub async fn load(
 ///
 /// # Errors
 /// Why nobody can be asked.
-pub(super) async fn options(config: &Config) -> Result<pricing::Options, Unpriced> {
+pub(super) async fn options(config: &Config, read: &OfferFile) -> Result<pricing::Options, Unpriced> {
     let source = match (config.pricing.source, &config.pricing.file) {
         (PricingSource::None, _) => pricing::Source::Off,
-        (PricingSource::File, Some(file)) => pricing::Source::File(file.clone()),
+        (PricingSource::File, Some(file)) => pricing::Source::File { path: file.clone(), read: read.clone() },
         (PricingSource::File, None) => return Err(Unpriced::Source("`pricing.file` is not set".to_owned())),
         (PricingSource::Api, _) => match aws::Session::open(&aws::Options::default()).await {
             Ok(Some(session)) => pricing::Source::Api { session, region: config.pricing.api_region.clone() },

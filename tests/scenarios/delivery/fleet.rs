@@ -64,7 +64,7 @@ impl Fleet {
         }
         change(&mut config);
         let channels = Channels::new(&config).expect("channels");
-        let context = Context { store, config, channels: channels.names(), google: sweep::GoogleCatalogue::default() };
+        let context = Context { store, config, channels: channels.names(), price_lists: sweep::PriceLists::default() };
         Self { context, slack, smtp, url: url.to_owned(), channels, now, worked: 0 }
     }
 

@@ -54,7 +54,7 @@ impl Site {
                 store,
                 config,
                 channels: vec!["slack", "email"],
-                google: sweep::GoogleCatalogue::default(),
+                price_lists: sweep::PriceLists::default(),
             },
             node,
             began,

@@ -24,7 +24,7 @@ fn at(second: i64) -> Timestamp {
 
 async fn context() -> Context {
     let store = Store::connect("sqlite::memory:").await.expect("a database");
-    Context { store, config: Config::default(), channels: Vec::new(), google: crate::sweep::GoogleCatalogue::default() }
+    Context { store, config: Config::default(), channels: Vec::new(), price_lists: crate::sweep::PriceLists::default() }
 }
 
 fn idle_since(second: i64) -> Judgement {

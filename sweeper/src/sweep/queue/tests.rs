@@ -56,7 +56,7 @@ async fn context_of(regions: &[&str]) -> Context {
     config.aws.enabled = Enabled::No;
     let scopes = regions.iter().map(|region| scope(region)).collect::<BTreeSet<_>>();
     store.register_scopes(&scopes, config.sweep.lease).await.expect("scopes");
-    Context { store, config, channels: Vec::new(), google: crate::sweep::GoogleCatalogue::default() }
+    Context { store, config, channels: Vec::new(), price_lists: crate::sweep::PriceLists::default() }
 }
 
 /// Writes the result of a sweep.
