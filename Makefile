@@ -6,6 +6,8 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/.setup/bin:$(PATH)
 host = $(shell rustc -vV | sed -n 's/^host: //p')
 target = $(or $(CARGO_TARGET_DIR),target)
+# The agent runs on every machine, so that it is optimised over the borders of its crates, too.
+agent_build = cargo build --locked --release --config 'profile.release.lto="thin"' --package
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,13 +26,13 @@ build: agent ## Build the sweeper (debug) and the node agent (static, release)
 
 # The GPU helper loads the driver's library, which a static binary cannot: it is linked with this machine's own C library.
 agent: ## Build the node agent as one static binary that starts on any kernel, and its GPU helper beside it
-	RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --release --package node-agent --target $(host)
-	cargo build --locked --release --package node-agent-gpu
+	RUSTFLAGS="-C target-feature=+crt-static" $(agent_build) node-agent --target $(host)
+	$(agent_build) node-agent-gpu
 	install -m 755 $(target)/release/node-agent-gpu $(target)/$(host)/release/
 
 agent-arm: ## Build the node agent for 64-bit Arm (Graviton, Axion), on any machine
 	RUSTFLAGS="-C target-feature=+crt-static" CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
-	    cargo build --locked --release --package node-agent --target aarch64-unknown-linux-gnu
+	    $(agent_build) node-agent --target aarch64-unknown-linux-gnu
 
 # The same for one commit, wherever and whenever it is made; docs/releases.md.
 release: ## Make all that a release has, into target/release-VERSION (RELEASE_KEY=FILE signs it, RELEASE_PARTS=agent for the agent alone)
