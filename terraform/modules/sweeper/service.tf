@@ -90,7 +90,7 @@ resource "aws_ecs_task_definition" "sweeper" {
 
   runtime_platform {
     operating_system_family = "LINUX"
-    cpu_architecture        = "X86_64"
+    cpu_architecture        = upper(var.architecture)
   }
 
   dynamic "volume" {
@@ -119,7 +119,7 @@ resource "aws_ecs_task_definition" "administration" {
 
   runtime_platform {
     operating_system_family = "LINUX"
-    cpu_architecture        = "X86_64"
+    cpu_architecture        = upper(var.architecture)
   }
 
   dynamic "volume" {

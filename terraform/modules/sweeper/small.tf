@@ -2,7 +2,7 @@
 
 data "aws_ssm_parameter" "image" {
   count = local.small == 1 && var.ami_id == null ? 1 : 0
-  name  = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"
+  name  = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-${var.architecture}"
 }
 
 data "aws_subnet" "small" {
@@ -57,7 +57,7 @@ resource "aws_instance" "sweeper" {
   count = local.small
 
   ami                         = coalesce(var.ami_id, try(data.aws_ssm_parameter.image[0].value, null))
-  instance_type               = var.instance_type
+  instance_type               = coalesce(var.instance_type, var.architecture == "arm64" ? "t4g.small" : "t3.small")
   subnet_id                   = local.small_subnet_id
   associate_public_ip_address = var.public
   vpc_security_group_ids      = [aws_security_group.sweeper.id]

@@ -21,8 +21,19 @@ variable "size" {
   }
 }
 
+variable "architecture" {
+  description = "The processor that the sweeper runs on: x86_64 or arm64 (Graviton), which AWS bills less for. artifact must be for it; the release's image is for both."
+  type        = string
+  default     = "x86_64"
+
+  validation {
+    condition     = contains(["x86_64", "arm64"], var.architecture)
+    error_message = "architecture must be x86_64 or arm64."
+  }
+}
+
 variable "artifact" {
-  description = "For size small: the sweeper's binary (x86-64, Linux) in a bucket of yours, and its SHA-256. The instance installs it if that is what it finds there."
+  description = "For size small: the sweeper's binary (Linux, for `architecture`) in a bucket of yours, and its SHA-256. The instance installs it if that is what it finds there."
   type = object({
     bucket = string
     key    = string
@@ -78,9 +89,9 @@ variable "user_id" {
 }
 
 variable "instance_type" {
-  description = "For size small: x86-64. The default was not measured under load: docs/journal has what sweeps and fleets of other sizes took."
+  description = "For size small: of that architecture. null: t3.small, or t4g.small. That was not measured under load: docs/journal has what sweeps and fleets of other sizes took."
   type        = string
-  default     = "t3.small"
+  default     = null
 }
 
 variable "ami_id" {

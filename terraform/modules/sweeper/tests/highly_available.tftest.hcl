@@ -123,6 +123,19 @@ run "an_image_is_known_by_its_digest" {
   expect_failures = [var.image]
 }
 
+run "runs_on_arm_where_that_is_asked_for" {
+  command = plan
+
+  variables {
+    architecture = "arm64"
+  }
+
+  assert {
+    condition     = alltrue([for definition in [aws_ecs_task_definition.sweeper[0], aws_ecs_task_definition.administration[0]] : definition.runtime_platform[0].cpu_architecture == "ARM64"])
+    error_message = "A task would start on another processor."
+  }
+}
+
 run "one_task_is_not_enough" {
   command = plan
 

@@ -182,3 +182,21 @@ run "acts_nowhere_without_a_role" {
 
   expect_failures = [var.act]
 }
+
+run "runs_on_arm_where_that_is_asked_for" {
+  variables {
+    architecture = "arm64"
+  }
+  assert {
+    condition     = aws_instance.sweeper[0].instance_type == "t4g.small" && endswith(data.aws_ssm_parameter.image[0].name, "-arm64")
+    error_message = "Machine and image are not both for Arm: ${aws_instance.sweeper[0].instance_type} from ${data.aws_ssm_parameter.image[0].name}"
+  }
+}
+
+run "needs_an_architecture_that_there_is_a_sweeper_for" {
+  command = plan
+  variables {
+    architecture = "aarch64"
+  }
+  expect_failures = [var.architecture]
+}
