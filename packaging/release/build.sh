@@ -18,15 +18,23 @@ node-agent)
         command -v aarch64-linux-gnu-gcc >/dev/null || missing aarch64-linux-gnu-gcc
         export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
     fi
-    cargo build --locked --release --package node-agent --target "$target"
+    # As `make agent` does.
+    set -- --config 'profile.release.lto="thin"' --package
+    cargo build --locked --release "$@" node-agent --target "$target"
     install -m 755 "$built/node-agent" "$out/"
-    RUSTFLAGS=${RUSTFLAGS#-Ctarget-feature=+crt-static } cargo build --locked --release --package node-agent-gpu --target "$target"
+    RUSTFLAGS=${RUSTFLAGS#-Ctarget-feature=+crt-static } cargo build --locked --release "$@" node-agent-gpu --target "$target"
     install -m 755 "$built/node-agent-gpu" "$out/"
     ;;
 sweeper)
-    command -v musl-gcc >/dev/null || missing musl-gcc
-    # Optimised over the borders of its six hundred crates it takes longer than half an hour to link, and waits for its database and for providers all the same.
-    CARGO_PROFILE_RELEASE_LTO=false CC_x86_64_unknown_linux_musl=musl-gcc cargo build --locked --release --package sweeper --target "$target"
+    if [ "${target%%-*}" = aarch64 ]; then
+        command -v aarch64-linux-gnu-gcc >/dev/null || missing aarch64-linux-gnu-gcc
+        export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=aarch64-linux-gnu-gcc
+        export CC_aarch64_unknown_linux_musl="$PWD/packaging/release/aarch64-linux-musl-gcc"
+    else
+        command -v musl-gcc >/dev/null || missing musl-gcc
+        export CC_x86_64_unknown_linux_musl=musl-gcc
+    fi
+    cargo build --locked --release --package sweeper --target "$target"
     install -m 755 "$built/sweeper" "$out/"
     ;;
 *) echo "usage: build.sh node-agent|sweeper TARGET FOLDER" >&2 && exit 2 ;;

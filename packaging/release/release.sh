@@ -18,23 +18,28 @@ pages=$PWD/target/packages/pages
 rm -rf "$pages"
 target/debug/command-pages "$pages"
 
-# make PROGRAM TARGET DEBIAN: all of one program for one architecture, DEBIAN as Debian calls it.
+# make PROGRAM TARGET…: all of one program, for each architecture, and its image for all of them.
 make() {
-    program=$1 target=$2 machine=${2%%-*} debian=$3
-    mkdir -p "$out/$machine"
-    packaging/release/build.sh "$program" "$target" "$out/$machine"
-    packaging/release/packages.sh "$program" "$target" "$out/$machine" "$pages" "$out"
-    packaging/release/image.sh "$program" "$out/$machine/$program" "$debian" "$out/$program-$version-$machine.oci.tar"
-    packaging/release/sbom.sh "$program" "$target" "$out/$program-$version-$machine.cdx.json"
+    program=$1
+    shift
     cp "packaging/systemd/$program.service" "packaging/systemd/$program.sysusers" "$program/$program.example.toml" "$out/"
+    for target in "$@"; do
+        machine=${target%%-*}
+        mkdir -p "$out/$machine"
+        packaging/release/build.sh "$program" "$target" "$out/$machine"
+        packaging/release/packages.sh "$program" "$target" "$out/$machine" "$pages" "$out"
+        packaging/release/sbom.sh "$program" "$target" "$out/$program-$version-$machine.cdx.json"
+        case $machine in x86_64) debian=amd64 ;; *) debian=arm64 ;; esac
+        # The targets that were made go, and what an image is made of comes, so that paths may have spaces.
+        shift
+        set -- "$@" "$debian=$out/$machine/$program"
+    done
+    packaging/release/image.sh "$program" "$out/$program-$version.oci.tar" "$@"
 }
 for part in $parts; do
     case $part in
-    agent)
-        make node-agent x86_64-unknown-linux-gnu amd64
-        make node-agent aarch64-unknown-linux-gnu arm64
-        ;;
-    sweeper) make sweeper x86_64-unknown-linux-musl amd64 ;;
+    agent) make node-agent x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu ;;
+    sweeper) make sweeper x86_64-unknown-linux-musl aarch64-unknown-linux-musl ;;
     *) echo "release: there is no part $part" >&2 && exit 2 ;;
     esac
 done

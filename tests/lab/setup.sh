@@ -284,6 +284,20 @@ arm_busybox() {
     unpack "$deb" $folder
 }
 
+# The headers of musl for Arm, which the sweeper's C code is compiled with (packaging/release/aarch64-linux-musl-gcc). The library itself comes with Rust's target.
+arm_musl() {
+    [ -e .setup/musl-arm64/usr/include/aarch64-linux-musl/stdio.h ] && return 0
+    musl_package() { ls .setup/musl-dev_*_arm64.deb 2>/dev/null | head -n 1; }
+    if [ -z "$(musl_package)" ] && has apt-get; then
+        say "musl's headers for arm64 into .setup/musl-arm64"
+        package_lists
+        download bookworm arm64 musl-dev
+    fi
+    deb=$(musl_package)
+    [ -n "$deb" ] || fail "put the package musl-dev for arm64 of Debian's suite bookworm into .setup/ and come back"
+    unpack "$deb" .setup/musl-arm64
+}
+
 # The disk of a whole Debian 12 machine (tests/lab/debian.sh), from the mirror that this machine's own packages come from.
 debian_machine() {
     [ -e .setup/machine/disk.ext4 ] && sha256sum <tests/lab/debian.sh | cmp -s - .setup/machine/made-of && return 0
@@ -341,7 +355,8 @@ if [ $what = terraform ]; then
     tests/lab/terraform/setup.sh
 fi
 if [ $what = release ]; then
-    rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-gnu
+    rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-gnu aarch64-unknown-linux-musl
+    arm_musl
     release_tool cargo-deb $deb_version
     release_tool cargo-generate-rpm $rpm_version
     release_tool cargo-cyclonedx $cyclonedx_version

@@ -5,6 +5,7 @@
 
 use lab::{
     binaries,
+    kernels::Architecture,
     once::Group,
     process::Running,
     short_lived::{Proof, ShortLived},
@@ -214,14 +215,16 @@ async fn a_container_without_rights_says_what_it_cannot_see() {
     assert_eq!(proof.capability("ebpf").0, "CAPABILITY_STATUS_DENIED");
 }
 
-/// The image of a release, which no daemon makes: the archive has the same bytes when it is made again, later.
+/// The image of a release, which no daemon makes: the archive has the same bytes when it is made again, later, and gives a machine what fits its processor.
 #[test]
 fn the_image_of_a_release_is_reproducible_and_measures_the_host() {
     let folder = tempfile::tempdir().unwrap();
     let archives = ["one", "another"].map(|name| {
         let archive = folder.path().join(name);
         let mut command = Command::new(packaged("release/image.sh"));
-        let (is_made, said) = outcome(command.arg("node-agent").arg(binaries::node_agent()).arg("amd64").arg(&archive));
+        let of = [("arm64", Architecture::Arm), ("amd64", Architecture::X86)]
+            .map(|(name, architecture)| format!("{name}={}", binaries::node_agent_of(architecture).display()));
+        let (is_made, said) = outcome(command.arg("node-agent").arg(&archive).args(of));
         assert!(is_made, "{said}");
         archive
     });
