@@ -4,7 +4,8 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
-commit=$(git rev-parse --short --verify "${1:?usage: build.sh COMMIT}^{commit}")
+# Of a length that does not change as the repository grows.
+commit=$(git rev-parse --short=12 --verify "${1:?usage: build.sh COMMIT}^{commit}")
 made=$PWD/target/upgrade/$commit
 [ ! -x "$made/node-agent" ] || { echo "$made"; exit 0; }
 
