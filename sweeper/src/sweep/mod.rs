@@ -34,7 +34,7 @@ pub use hours::WEEKS_KEPT;
 pub use lease::owner;
 pub(crate) use leftovers::{was_unattached, was_unused};
 pub use overview::{AtMost, Left, Overview, Part, Reason, RunRate, Unseen, WhyNot};
-pub use prices::ask as ask_prices;
+pub use prices::{PriceLists, ask as ask_prices};
 pub use protection::PROTECTION_KEPT;
 pub use report::{Counts, FindingLine, KeptReport, MachineLine, NoReport, NotAsked, Report, ScopeLine};
 pub use run::{Replica, run, run_as};
@@ -49,7 +49,7 @@ use crate::{
     findings::{Finding, FindingId},
     identity::Node,
     inventory::{self, Inventory, key_of},
-    pricing::{Cost, OfferFile},
+    pricing::Cost,
     snapshot::{
         Known, Machine, MachineInputs, Presence, ProviderFacts, QuietCase, QuietPolicy, Snapshot, SnapshotPart,
         Subject, WorkerPolicy, Workers, environments_gone, join, lists_jobs,
@@ -61,7 +61,6 @@ use crate::{
 use bills::Bills;
 use discover::Discovery;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use google_prices::GoogleCatalogue;
 use heartbeat::{NodeId, wire};
 use jiff::{SignedDuration, Timestamp};
 use model::{ResourceKey, ResourceKind};
@@ -87,13 +86,6 @@ pub struct Context {
     pub channels: Vec<&'static str>,
     /// What this process last read of lists of prices.
     pub price_lists: PriceLists,
-}
-
-/// Lists of prices that are read as a whole, as this process last read them. Clones share them.
-#[derive(Clone, Debug, Default)]
-pub struct PriceLists {
-    google: GoogleCatalogue,
-    offer_file: OfferFile,
 }
 
 /// Told how a sweep gets on.

@@ -1,6 +1,11 @@
 //! What machines cost, and what is billed by its amount costs per unit: asked for once a day, and as it was last read where it cannot be read today.
 
-use super::{Context, SweepError, google_prices, provider_metrics::At, spot};
+use super::{
+    Context, SweepError,
+    google_prices::{self, GoogleCatalogue},
+    provider_metrics::At,
+    spot,
+};
 use crate::{
     config::{Config, PricingSource},
     inventory::aws,
@@ -18,6 +23,13 @@ use std::{
     fmt::Display,
     hash::Hash,
 };
+
+/// Lists of prices that are read as a whole, as this process last read them. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct PriceLists {
+    pub(super) google: GoogleCatalogue,
+    pub(super) offer_file: OfferFile,
+}
 
 /// Looks up the prices of all that runs, each kind of machine once, and those per unit of these keys.
 pub(super) async fn price(
