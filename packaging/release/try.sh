@@ -21,7 +21,7 @@ case $* in *sweeper*) make sweeper x86_64-unknown-linux-musl ;; esac
 
 shellcheck packaging/debian/*/postinst packaging/debian/*/prerm packaging/debian/*/postrm
 shellcheck --shell=sh packaging/rpm/*.sh
-shellcheck --external-sources packaging/release/*.sh
+shellcheck --external-sources packaging/release/*.sh packaging/release/aarch64-linux-musl-gcc
 lintian --allow-root --fail-on error,warning --tag-display-limit 0 "$out"/new/*.deb
 packaging/rpm/check.sh "$out"/new/*.rpm
 target/debug/packages-test "$out/old" "$out/new" "$@"

@@ -269,33 +269,17 @@ cloud_kernel() {
     unpack "$deb" "$folder"
 }
 
-# What micro-VMs of Arm have for a shell.
-arm_busybox() {
-    folder=.setup/kernels/busybox-arm64
-    [ -e $folder/bin/busybox ] && return 0
-    busybox_package() { ls .setup/busybox-static_*_arm64.deb 2>/dev/null | head -n 1; }
-    if [ -z "$(busybox_package)" ] && has apt-get; then
-        say "busybox for micro-VMs of arm64 into $folder"
+# arm_package PACKAGE FOLDER FILE: a package of Debian 12 for 64-bit Arm, unpacked there if that file of it is not there yet.
+arm_package() {
+    [ -e "$2/$3" ] && return 0
+    if ! ls .setup/"$1"_*_arm64.deb >/dev/null 2>&1 && has apt-get; then
+        say "$1 for arm64 into $2"
         package_lists
-        download bookworm arm64 busybox-static
+        download bookworm arm64 "$1"
     fi
-    deb=$(busybox_package)
-    [ -n "$deb" ] || fail "put the package busybox-static for arm64 of Debian's suite bookworm into .setup/ and come back"
-    unpack "$deb" $folder
-}
-
-# The headers of musl for Arm, which the sweeper's C code is compiled with (packaging/release/aarch64-linux-musl-gcc). The library itself comes with Rust's target.
-arm_musl() {
-    [ -e .setup/musl-arm64/usr/include/aarch64-linux-musl/stdio.h ] && return 0
-    musl_package() { ls .setup/musl-dev_*_arm64.deb 2>/dev/null | head -n 1; }
-    if [ -z "$(musl_package)" ] && has apt-get; then
-        say "musl's headers for arm64 into .setup/musl-arm64"
-        package_lists
-        download bookworm arm64 musl-dev
-    fi
-    deb=$(musl_package)
-    [ -n "$deb" ] || fail "put the package musl-dev for arm64 of Debian's suite bookworm into .setup/ and come back"
-    unpack "$deb" .setup/musl-arm64
+    deb=$(ls .setup/"$1"_*_arm64.deb 2>/dev/null | head -n 1)
+    [ -n "$deb" ] || fail "put the package $1 for arm64 of Debian's suite bookworm into .setup/ and come back"
+    unpack "$deb" "$2"
 }
 
 # The disk of a whole Debian 12 machine (tests/lab/debian.sh), from the mirror that this machine's own packages come from.
@@ -356,7 +340,8 @@ if [ $what = terraform ]; then
 fi
 if [ $what = release ]; then
     rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-gnu aarch64-unknown-linux-musl
-    arm_musl
+    # The headers that the sweeper's C code for Arm is compiled with (packaging/release/aarch64-linux-musl-gcc). The library itself comes with Rust's target.
+    arm_package musl-dev .setup/musl-arm64 usr/include/aarch64-linux-musl/stdio.h
     release_tool cargo-deb $deb_version
     release_tool cargo-generate-rpm $rpm_version
     release_tool cargo-cyclonedx $cyclonedx_version
@@ -381,7 +366,8 @@ if [ $what = test ]; then
     cloud_kernel 6.12 bookworm-backports amd64 6.12
     cloud_kernel 6.1 bookworm arm64 6.1-arm64
     cloud_kernel 6.12 bookworm-backports arm64 6.12-arm64
-    arm_busybox
+    # What micro-VMs of Arm have for a shell.
+    arm_package busybox-static .setup/kernels/busybox-arm64 bin/busybox
     debian_machine
     cloud_init
     tests/lab/terraform/setup.sh
