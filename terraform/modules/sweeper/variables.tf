@@ -22,7 +22,7 @@ variable "size" {
 }
 
 variable "architecture" {
-  description = "The processor that the sweeper runs on: x86_64 or arm64 (Graviton), which AWS bills less for. artifact must be for it; the release's image is for both."
+  description = "The processor that the sweeper runs on: x86_64 or arm64 (Graviton). artifact must be for it; the release's image is for both."
   type        = string
   default     = "x86_64"
 
